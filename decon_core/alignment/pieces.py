@@ -40,8 +40,8 @@ _PART_BEHIND = re.compile(
     rf"|(?!(?<=[\dA-Za-z])[가-힣]|(?:{_COPULA})(?!\w))[^\W{ALL_UNSPACED}]|[{MARKS}]|[.,/:]\d|\*{{1,2}}[\w(]"
     r"|[^\S\n]*(?:[+/^×÷√]|(?<=[^\S\n])\*\s|-\s*\d|\\(?:sqrt|d?frac|cdot|times|pi)\b)"
 )
-# Numbers of a row of comma-separated values, behind another value: `"How many?",12,48`.
-_CELLS = re.compile(r"(?:^|(?<=[^\s\d,]))(?:,-?\d+(?:\.\d+)?%?)+$")
+# Numbers and dates of a row of comma-separated values, behind another value: `"How many?",12,48`.
+_CELLS = re.compile(r"(?:^|(?<=[^\s\d,]))(?=,+-?[$€£]?\d)(?:,(?:-?[$€£]?\d[\d.:/-]*%?)?)+")
 # What ends a sentence or a part of it, or a value of a table.
 END = re.compile(r"\s*(?:$|(?<=\t)|[\n.,;:!)\]}*|<\"'，。；：！）」”’—]|\\[)\]n\"])")
 _ENDS_VALUE = re.compile(
@@ -53,7 +53,7 @@ _NAMED = re.compile(
     r"|volume|line|figure|fig\.?|table|equation|nos?\.|nr\.?|number|pp?\.)|(?<!#)#)\s*\(?$",
     re.IGNORECASE,
 )
-_MOST_BEFORE, _MOST_OF_ROW = 20, 80  # characters before a piece that are read
+_MOST_BEFORE = 20  # characters before a piece that are read
 
 
 class Piece(NamedTuple):
@@ -74,6 +74,11 @@ def folded(text: str) -> str:
 def plain(text: str) -> str:
     """Return a text with the letters and signs that are compared."""
     return folded(with_plain_letters(text).text)
+
+
+def with_separate_cells(text: str) -> str:
+    """Return a text with semicolons between the numbers of comma-separated values."""
+    return _CELLS.sub(lambda cells: cells[0].replace(",", ";"), text)
 
 
 def pieces_of(
@@ -138,8 +143,6 @@ def ends_value(text: str, stop: int) -> bool:
 def is_part_before(text: str, start: int) -> bool:
     """Whether a number or formula goes on from what stands before it, or names something."""
     before = text[max(0, start - _MOST_BEFORE) : start]
-    if before.endswith(",") and _CELLS.search(text, max(0, start - _MOST_OF_ROW), start + 1):
-        return False
     is_of_name = text[start].isdigit() and before[-1:].isascii() and before[-1:].isalpha()  # "x2"
     return is_of_name or any(pattern.search(before) for pattern in (_PART_BEFORE, _NAMED))
 
@@ -149,6 +152,4 @@ def is_minus_before(text: str, start: int) -> bool:
 
 
 def is_part_behind(text: str, stop: int) -> bool:
-    if text[stop : stop + 1] == "," and _CELLS.search(text, max(0, stop - _MOST_OF_ROW), stop):
-        return False
     return _PART_BEHIND.match(text, stop) is not None

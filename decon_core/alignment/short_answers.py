@@ -21,10 +21,12 @@ from decon_core.alignment.pieces import (
     plain,
     wanted_of,
     whole_at,
+    with_separate_cells,
     without_article,
 )
 from decon_core.alignment.stated_answers import (
     LONGEST,
+    labels_alone,
     listed_answer,
     stated_answer,
     stated_choice,
@@ -94,6 +96,7 @@ def short_answer(answers: Sequence[str], window: Window) -> tuple[int, int] | No
     left = stripped_with_offsets(window.text[window.first : window.stop + _REST])
     letters = with_plain_letters(left.text)
     text = _LINE_MARK.sub(lambda mark: " " * len(mark[0]), folded(letters.text))
+    text = with_separate_cells(text)
     behind = _Behind(text, [*map(wanted_of, short)])
     for place in behind.places(short, plain(window.asked)):
         first, last = (window.first + at for at in left.original(*letters.original(*place)))
@@ -146,6 +149,12 @@ class _Behind:
         return pieces_of(self.text)
 
     @cached_property
+    def _listed(self) -> set[int]:
+        """Where a list of choices has a letter as a label."""
+        letters = (label for label in self._labels if label.text.isalpha())
+        return {of.start for a, b in pairwise(letters) if is_pair(a, b) for of in (a, b)}
+
+    @cached_property
     def _states_other(self) -> bool:
         return states_other(self._wanted, self.text)
 
@@ -176,11 +185,10 @@ class _Behind:
 
     def by_own_label(self, start: int, stop: int) -> bool | None:
         """A letter that is the label of a choice does not count, but "(C)" alone does."""
-        labels = [label for label in self._labels if label.text.isalpha()]
-        own = next((label for label in labels if label.start == start), None)
+        own = next((label for label in self._labels if label.start == start), None)
         if not own or not _LETTER.fullmatch(self.text, start, stop):
             return None
-        is_of_list = any(is_pair(a, b) for a, b in pairwise(labels) if own in (a, b))
+        is_of_list = start in self._listed
         return False if is_of_list or not _REST_OF_LINE.match(self.text, own.stop) else None
 
     def by_label(self, start: int, stop: int) -> bool | None:
@@ -194,11 +202,14 @@ class _Behind:
         return self._by_stated_choice(region, start, stop) if stated is None else label == stated
 
     def _by_stated_choice(self, region: str, start: int, stop: int) -> bool | None:
-        """If the text states a choice in full, only this choice counts."""
+        """If the text states a choice in full, or by its label alone, only this choice counts."""
         stated = stated_choice(region, self._choices(region))
-        if stated is None or (stated[0] < stop and start < stated[1]):
-            return None
-        return stated[2] == self._label_before(start)
+        if stated and not (stated[0] < stop and start < stated[1]):
+            return stated[2] == self._label_before(start)
+        known = {label.text for label in self._labels}
+        places = {*labels_alone(region, stop)} - self._listed if stated is None else ()
+        alone = known.intersection(region[at] for at in places)
+        return False if alone and self._label_before(start) not in alone else None
 
     def by_other_answer(self, start: int, _stop: int) -> bool | None:
         """If the text states another value, an answer counts only directly behind the question."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,20 +82,35 @@ _SHORT_LINE = re.compile(
 _CHOSEN = re.compile(
     rf"(?:\b(?:{_CHOOSE})\b|[故应應][选選]|ตอบ|ข้อที่ถูกคือ)[{IGNORED}:]*", re.IGNORECASE
 )
-# The number of a question before it, and the heading of a list of answers.
-_QUESTION_NUMBER = re.compile(
-    r"(?:^|\n)[^\w\n]{0,5}(?:[a-z]{1,8}\.?\s)?(\d{1,3})[^\w\n]{1,5}$", re.IGNORECASE
+# A letter that is all of a line, or of a value, or is said to be correct.
+_LABEL_ALONE = re.compile(
+    r"(?:[\n:=>|]|\s[-–]|\b(?:is|be)\s|['’]s\s)[^\S\n]*(?:(?:Option|Choice)\s)?[*_$(\[\"']*"
+    r"(?P<last>[A-J])(?:[*_$)\]}.]*(?=\s*(?:\n|$))|(?=[\"']\s*[,}\]\n]|[\"']$))"
+    r"|[\n(][^\S\n]*(?P<correct>[A-J])\W?\s(?:is|was)\s(?:the\s)?(?:correct|right|best)\b"
 )
-_MOST_OF_NUMBER = 20  # characters
+# The number of a question at the beginning of its line, of which a few words may be changed.
+_QUESTION_NUMBER = re.compile(
+    r"(?:^|\n)[^\w\n]{0,5}(?:[a-z]{1,8}\.?\s?|第)?(\d{1,3})题?[^\w\n]{1,5}(?:\w[^\n]{0,20})?$",
+    re.IGNORECASE,
+)
+_MOST_OF_NUMBER = 40  # characters
+# The heading of a list of answers, and what stands behind the number of an entry.
 _LISTS = (
     "answers|answer key|key|solutions|lösungen|réponses|respuestas|risposte|respostas|ответы"
     "|答案|解答|정답"
 )
+_ENTRY = (
+    r"(?:(?<![\w.,-])|(?<=\b[AaQq第])){0}题?\s?[.):、|]"  # "1. 387", "A1: 387", "| 1 | 387 |"
+    r"|^{0}(?=[^\S\n])"  # "1 387"
+)
 _ANSWER_LIST = re.compile(
-    rf"\n[^\w\n]{{0,9}}(?:\w{{1,20}}?\s?)?(?:{_LISTS})\W{{0,9}}?(?=\d{{1,3}}\s?[.):、])",
+    rf"\n[^\w\n]{{0,9}}(?:\w{{1,20}}?\s?)?(?:{_LISTS})"
+    r"(?:[^\w\n]{0,9}(?=\n)|\W{0,9}?(?=\d{1,3}\s?[.):、]))",
     re.IGNORECASE,
 )
-_NEXT_ENTRY = re.compile(r"\s+\d{1,3}\s?[.):、]")
+_ENDS_ENTRY = re.compile(
+    r"(?:(?<=\d)\s?[^\W\d_]{1,12}[.,;。；]?)?\s*(?:\n|$|(?<=\s)\d{1,3}\s?[.):、])"  # "387 eggs"
+)
 _BEFORE_VALUE = re.compile(r"[:)]\s*\S")
 _DIRECTLY = re.compile(rf"[{IGNORED}]*")
 _OF_QUESTION = ("word", "mark")  # a text has one of these for each question
@@ -103,6 +120,7 @@ _BEFORE_LABEL = re.compile(r"\b[A-J][.):]|\b(?:choice|option)s\b", re.IGNORECASE
 _WORD_OF_LETTER = re.compile(
     r"[AIai]\s+(?!(?:because|since|as|and|or|but|is|for|which)\b|s[ıi]kk)[a-z]"
 )
+_LETTER_BEFORE = re.compile(r"[\s(*]*[A-J][.):]")
 _LETTER_OF_CHOICE = re.compile(r"^(?:\([A-Z]\)|[A-Z][.):])\s*(?=\S)")
 
 
@@ -136,17 +154,38 @@ def listed_answer(
 
     The question is at `start` to `stop`; its number is before it.
     """
-    number = _QUESTION_NUMBER.search(text, max(0, start - _MOST_OF_NUMBER), start)
-    if not number:
-        return None
-    for heading in _ANSWER_LIST.finditer(text, stop):
-        region = folded(text[heading.end() : heading.end() + _FARTHEST])
-        for entry in re.finditer(rf"(?<![\w.,-]){number[1]}\s?[.):、]", region):
-            pieces = pieces_of(region, entry.end(), entry.end() + 2 * LONGEST)
-            for place in filter(None, (whole_at(region, pieces, 0, answer) for answer in wanted)):
-                if ends_value(region, place[1]) or _NEXT_ENTRY.match(region, place[1]):
-                    return heading.end() + place[0], heading.end() + place[1]
+    for at in _listed(text, start, stop):
+        region = folded(text[at : at + 2 * LONGEST])
+        pieces = pieces_of(region)
+        for place in filter(None, (whole_at(region, pieces, 0, answer) for answer in wanted)):
+            if ends_value(region, place[1]) or _ENDS_ENTRY.match(region, place[1]):
+                return at + place[0], at + place[1]
     return None
+
+
+def beginnings_of_answers(text: str, start: int, stop: int) -> Iterator[int]:
+    """Yield where a text may state the answer to the question at `start` to `stop`."""
+    stated = (stop + at for at in _beginnings_of_values(text[stop : stop + _FARTHEST]))
+    for at in chain(stated, _listed(text, start, stop)):
+        yield at
+        if letter := _LETTER_BEFORE.match(text, at):
+            yield letter.end()
+
+
+def _listed(text: str, start: int, stop: int) -> Iterator[int]:
+    """Yield where lists of answers have a value for the question at `start` to `stop`."""
+    number = _QUESTION_NUMBER.search(text, max(0, start - _MOST_OF_NUMBER), start)
+    if number:
+        entry = re.compile(_ENTRY.format(int(number[1])), re.MULTILINE)
+        for first in (at for at in _answer_lists(text) if at >= stop):
+            region = folded(text[first : first + _FARTHEST])
+            yield from (first + found.end() for found in entry.finditer(region))
+
+
+@lru_cache(maxsize=1)
+def _answer_lists(text: str) -> list[int]:
+    """Return where lists of answers begin; a text may have thousands of questions."""
+    return [heading.end() for heading in _ANSWER_LIST.finditer(text)]
 
 
 def _statements(text: str) -> Iterator[re.Match[str]]:
@@ -207,6 +246,12 @@ def stated_labels(text: str, *, is_number: bool, known: Collection[str] = ()) ->
             if is_first or (label in known and stands_alone(text, at, piece.stop)):
                 yield label
                 break
+
+
+def labels_alone(text: str, first: int) -> Iterator[int]:
+    """Yield where a letter stands alone behind a name or in a line from a place on: "Output: C"."""
+    for letter in _LABEL_ALONE.finditer(text, first):
+        yield letter.start(letter.lastgroup or 0)
 
 
 def stated_choice(

@@ -56,7 +56,7 @@ PUNCTUATION = "!’\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~”“‘—"
 VERDICT_VERSION = 9
 
 # Increased when the content of scan results changes: shards are scanned again, and no index built.
-SCAN_RESULT_VERSION = 20
+SCAN_RESULT_VERSION = 21
 
 # Fields that determine what is indexed, and with which weight.
 _INDEX_FIELDS = (

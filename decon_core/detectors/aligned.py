@@ -356,8 +356,9 @@ class _AlignedSearch(ClusterSearch):
                     # A question with another number beside its own long answer is no other.
                     name = EDITED if name == VARIANT else name
             if overlap is not None and overlap < LEAST_ANSWER_OVERLAP and name != TEMPLATE:
-                if short := self._answers.short(item, entry, place, matches, document):
-                    overlap, answer = 1.0, short
+                near = self._answers.short(item, entry, place, matches, document)
+                if stated := near or self._answers.stated(item, entry, place, document):
+                    overlap, answer = 1.0, stated
                 elif repeated := self._answers.repeated(item.number, entry, place, document):
                     comparison, answer = repeated
                     overlap = 1.0

@@ -11,6 +11,7 @@ import numpy as np
 from decon_core.alignment.answer_places import FEWEST_TOKENS, grams, place_of_answer, places_of
 from decon_core.alignment.blanks import filled_with
 from decon_core.alignment.comparison import Comparison, Questions
+from decon_core.alignment.denials import is_wrong_behind
 from decon_core.alignment.nominations import Compared, Item, Nomination
 from decon_core.alignment.short_answers import (
     Window,
@@ -19,7 +20,7 @@ from decon_core.alignment.short_answers import (
     is_wrong_choice,
     short_answer,
 )
-from decon_core.alignment.stated_answers import ShortAnswers
+from decon_core.alignment.stated_answers import SHORT, ShortAnswers, beginnings_of_answers
 from decon_core.alignment.units import units_of
 from decon_core.alignment.windows import MARGIN
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP
@@ -161,6 +162,21 @@ class Answers:
             compared = self._compared_before(place.nomination.question, document.text, there[0])
             if compared and compared.weight_found >= _LEAST_REPEATED * compared.weight:
                 return compared if comparison.has_words_in(*there) else comparison, there
+        return None
+
+    def stated(self, item: Item, entry: int, place: Compared, document: Document) -> Span | None:
+        """Return a longer answer that is farther away, if the text states all of it."""
+        answer, comparison = self._tokens_of(entry), place.claim.comparison
+        row = rows_of_entries(self._search, self._own, np.array([entry]))
+        if answer.size < FEWEST_TOKENS or item.is_wrong or self._own["answer_sort"][row] == SHORT:
+            return None
+        text, short = document.text, self._short.of(item.number)
+        for at in beginnings_of_answers(text, comparison.start, comparison.stop):
+            first = document.places.tokens(at, len(text))[0]
+            if np.array_equal(document.tokens[first : first + answer.size], answer):
+                start, stop = document.places.characters(first, first + answer.size)
+                if not is_wrong_behind(text, stop) and has_formula(short, text[start : stop + 1]):
+                    return start, stop
         return None
 
     def behind_last_copy(

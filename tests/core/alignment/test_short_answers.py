@@ -78,7 +78,11 @@ def found(answer, behind):
         # Cells of a table
         *(("48", f",{row}\n") for row in ("48", "12,48,7,9,B", "48,0.92", "12,480,48,9", "48,7")),
         *(("48", row) for row in ("\t48\t0.9\n", "|48|0.9|\n", ";48;B\n", ',"48",7\n')),
-        *((number, f",{number},3\n") for number in ("0.25", "-5", "45%")),
+        *(
+            ("48", f",{row}\n")
+            for row in ("742,48,653,B", "2021-03-04,48,653", ",48,653", "a,9,48")
+        ),
+        *((number, f",{number},3\n") for number in ("0.25", "-5", "45%", "$18")),
         # The same in other words
         *(("392 Euro", f" Answer: {price}") for price in ("392 €", "€392", "EUR 392")),
         *((price, " It costs $18.") for price in ("18 dollars", "USD 18", "$18")),
@@ -112,7 +116,7 @@ def test_a_whole_answer_counts(answer, behind):
         (".5", " Answer: 5"),
         ("25 kg", " Answer: 25%"),
         *(("48", f" Answer: {other}") for other in ("48,5", "12,48", "3,48 €", "(3,48)", "3,48,9")),
-        *(("48", f",{row}\n") for row in ("1,480", "3,7,9", "2048,5", "-48,5")),
+        *(("48", f",{row}\n") for row in ("1,480", "3,7,9", "2048,5", "-48,5", "2021-48-04,5")),
         *(("392 Euro", f" Answer: {other}") for other in ("$392", "USD 392", "391 €")),
         *(("true", f" Answer: {word}") for word in ("no", "False")),
     ],
@@ -177,13 +181,20 @@ _OF_LABEL = [
         "답은 {}입니다",
     ),
     *("Die richtige Antwort ist {}", "Đáp án đúng là {}", "Answer:\n{}. as before"),
+    *("Output: {}\n", "Key = {}", "Key - {}.", "-> {}", "({})", "{}.", "It's {}.", "- Option {}"),
+    *(
+        "ground_truth: {}",
+        '{{"expected": "{}", "n": 5}}',
+        "\n{} is right.",
+        "({}) is the best one.",
+    ),
     *("Key: {}", '"gold": "{}"', "Option {} is correct.", "So choice ({}) is the right one."),
     *("The answer is I think ({}).", "The answer is a matter of dates: {}."),
 ]
 
 
 @pytest.mark.parametrize("stated", _OF_LABEL)
-def test_of_choices_the_one_whose_label_a_sentence_states_counts(stated):
+def test_of_choices_the_one_whose_label_a_text_states_counts(stated):
     assert found("Akhenaten", _CHOICES + stated.format("B"))
     assert found("Akhenaten", _CHOICES + stated.format("C")) is None
 
@@ -207,6 +218,7 @@ def test_of_choices_the_one_that_a_sentence_states_in_full_counts(stated):
     "stated",
     [
         *("The answer is a matter of taste.", "The answer is I think unknown."),
+        *("It was Kim and I.", "Grade: D", "- C vitamins", "They are C, D.", "It is vitamin C."),
         *("The answer is C vitamins.", "The answer is C. S. Lewis.", "Choose a pharaoh."),
     ],
 )
@@ -277,6 +289,13 @@ def test_superscripts_and_parts_are_no_plain_letters(behind):
     assert found("x²", f" Answer: {behind}") is None
 
 
+def test_labels_in_lines_of_their_own_are_those_of_a_list():
+    choices = "\nA.\nRamesses\nB.\nAkhenaten\nC.\nThutmose\nD.\nTiye\n"
+    assert found("Akhenaten", choices)
+    assert found("Akhenaten", f"{choices}B.\n")
+    assert found("Akhenaten", f"{choices}C.\n") is None
+
+
 def test_a_letter_of_an_alphabet_is_no_label_within_a_word():
     choices = "\nก. Ramesses\nข. Akhenaten"
     assert found("Akhenaten", f"{choices}\nคำตอบคือกาแฟ")
@@ -319,6 +338,16 @@ _OTHERS = "\n\n3. What else is long? " + "It has many words. " * 50
         ("Question 3: ", "4.5", "Solutions: 1. 151; 2. 387; 3. 4.5", True),
         ("12. ", "B", "KEY\n11. A 12. B 13. C", True),
         ("2、", "12", "参考答案\n1、33\n2、12\n", True),
+        ("第2题：", "12", "参考答案\n第1题：33\n第2题：12人\n", True),
+        ("2. ", "387", "Answers: 1. 151 ducats 2. 387 ducats 3. 4 ducats", True),
+        ("2. ", "387", "Answers\n1. 151\n2. 387 ducats are 43 for each.\n", False),
+        ("２．", "12", "参考答案\n１．33\n２．12\n", True),
+        ("2. Mr. Nystad asks: ", "387", "Answers\n1. 151\n2. 387", True),
+        ("Q1. ", "151", "Answers\n\nA1. 151\nA2. 387", True),
+        ("2) ", "387", "Answers\n\n| No. | Answer |\n|---|---|\n| 1 | 151 |\n| 2 | 387 |", True),
+        ("12. ", "387", "Answers\n11\t151\n12\t387\n", True),
+        ("12. ", "387", "Answers\n11 12 387\n12 151", False),
+        ("2. ", "151", "The answers are many.\n2. 151", False),
         ("1. ", "151", "Answers\n2. 151\n1. 387\n", False),
         ("1. ", "151", "Answers\n11. 151\n1. 387\n", False),
         ("1. ", "B", "Answers\n1. A 2. B", False),

@@ -281,6 +281,21 @@ def test_each_right_answer_of_an_item_may_be_the_stated_one(answers, stated, is_
 
 
 @pytest.mark.parametrize(
+    ("stated", "is_leak"),
+    [
+        *((f"{statement} {{}}.", True) for statement in ("Answer:", "So the answer is", "Ans: C.")),
+        *((f"Answers\n11. None\n12. {letter}{{}}\n13. 43", True) for letter in ("", "(C) ")),
+        *((f"{before}{{}}.", False) for before in ("", "The answer is not ", "Answers\n13. ")),
+        ("Answer: {} is wrong.", False),
+        (f"Answer: {ITEMS[TRAIN].replace('43', '41')}", False),
+    ],
+)
+def test_a_longer_answer_far_from_its_question_counts_if_it_is_stated(index, stated, is_leak):
+    text = document(f"\n12. {TRAIN}\n{FILLER * 9}\n{stated.format(ITEMS[TRAIN])}")
+    assert told(index, text) == [(0, "verbatim", "leak" if is_leak else "no answer")]
+
+
+@pytest.mark.parametrize(
     ("text", "kind"),
     [
         (TRAIN.replace("12", "9").replace("48", "52").replace("5 of", "7 of"), "variant"),
