@@ -194,13 +194,16 @@ def _say_main_tables(path: Path, coverage: Coverage) -> None:
             rows_of(connection, "FROM not_read WHERE what <> 'shard'"),
             rows_of(connection, _BYTES_READ),
         )
-    say_rows([*map(_benchmark_row, benchmarks)], spare=_SPARE)
-    say()
-    say_rows(
-        [*map(_source_row, sources)],
-        spare=("unreadable", "leaked items", "no answer", "review"),
-    )
-    say(f"\n{format_headline(path)}")
+    if benchmarks:
+        say_rows([*map(_benchmark_row, benchmarks)], spare=_SPARE)
+        say()
+    if sources:
+        say_rows(
+            [*map(_source_row, sources)],
+            spare=("unreadable", "leaked items", "no answer", "review"),
+        )
+        say()
+    say(format_headline(path))
     if lines := [*account.lines()]:
         worst = min(lines, key=lambda line: WORST_FIRST.index(line.what))
         n_places = counted(len(account.open()), "place")

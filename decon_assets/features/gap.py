@@ -140,10 +140,9 @@ def _say_tables(account: ScoreGaps, *, has_categories: bool) -> None:
     shown = [gap for gap in account.gaps if gap.subset is None or is_short]
     tables = page.tables(account, shown)
     say_filled(*tables["joins"])
-    say()
-    say_filled(*tables["groups"])
-    say()
-    say_filled(*tables["gaps"])
+    for name in ("groups", "gaps") if shown else ():
+        say()
+        say_filled(*tables[name])
     if len(shown) < len(account.gaps):
         how = (
             "--out writes them" if has_categories else "--by config prints them, --out writes them"

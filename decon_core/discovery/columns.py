@@ -19,6 +19,7 @@ _FIRST_IDEOGRAPH = "\u2e80"  # first sign of the scripts without spaces between 
 _LABEL = re.compile(r"\(?([A-Za-z]|\d{1,2}(\.0)?)[).]?")
 _LETTERS = re.compile(r"[A-J](?:[\s,;&]*[A-J])+")  # several correct choices
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
+_SQL = re.compile(r"\s*(select|with)\b.*\bfrom\b.*[^.?!:]\s*", re.IGNORECASE | re.DOTALL)
 _PLURAL = re.compile(r"(?<=\w\w[^\Wisu])s$")
 _PARSERS: dict[str, Callable[[str], object]] = {
     "parse_json": json.loads,
@@ -96,6 +97,11 @@ class Column:
         """Whether most texts end with a question mark."""
         ends = sum(text.rstrip().endswith(("?", "？", "؟")) for text in self.texts)
         return 2 * ends > max(len(self.texts), 1)
+
+    @cached_property
+    def is_sql(self) -> bool:
+        """Whether all texts are SQL, such as those of a field `query`."""
+        return bool(self.texts) and all(map(_SQL.fullmatch, self.texts))
 
     @cached_property
     def repeats(self) -> bool:

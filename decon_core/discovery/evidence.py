@@ -77,7 +77,8 @@ def _score(column: Column) -> float:
 
 
 def _is_question(column: Column) -> bool:
-    return column.kind in ("text", "chat", "list of text", "list of object", "list of chat")
+    kinds = ("text", "chat", "list of text", "list of object", "list of chat")
+    return column.kind in kinds and not column.is_sql
 
 
 def _prompt(column: Column) -> dict[str, object] | None:
@@ -400,7 +401,7 @@ def may_be_passage(column: Column) -> bool:
     """Return whether a field has a name and texts of what a question may be about."""
     others = NO_TEXT | _ANSWERING | {"question", "prompt"}
     is_called_so = column.is_called(PASSAGES | ASKS | MAY_ASK) and not column.is_called(others)
-    return is_called_so and column.is_prose
+    return is_called_so and column.is_prose and not column.is_sql
 
 
 def _listed(columns: Sequence[Column]) -> str:
@@ -409,6 +410,8 @@ def _listed(columns: Sequence[Column]) -> str:
 
 def _answers(column: Column) -> bool:
     """Return whether a field has the name and the values of an answer in words or numbers."""
+    if column.is_sql and column.is_called(_ROLES):
+        return column.kind == "text"
     if not column.is_called(_ANSWERING) or len(column.words) > 3:
         return False
     if column.is_called(NO_TEXT | ASKS | CHOICES) or NO_TEXT.intersection(words_of(column.parent)):

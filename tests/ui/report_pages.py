@@ -72,7 +72,7 @@ def field(page: Page, label: str) -> Locator:
 
 
 def names(page: Page) -> list[str]:
-    return page.locator("#list .item").all_inner_texts()
+    return page.locator("#list .item").all_text_contents()
 
 
 def found(page: Page, told: str = "#n-found") -> int:

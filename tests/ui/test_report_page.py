@@ -579,6 +579,11 @@ def test_on_a_phone_nothing_stands_over_the_edge(show, tmp_path):
     page.get_by_role("button", name="Filters").click()
     expect(field(page, "Benchmark")).to_be_visible()
     assert not page.evaluate(too_wide)
+    items = "[...document.querySelectorAll('#list .item')]"
+    right = "getBoundingClientRect().right"
+    cut = f"node => node.lastChild.{right} > node.{right}"
+    assert page.evaluate(f"{items}.length")
+    assert page.evaluate(f"{items}.filter({cut}).map(node => node.textContent)") == []
     rows(page).first.click()
     expect(page.get_by_role("button", name="Back to the list")).to_be_visible()
     assert not page.evaluate(too_wide)

@@ -73,7 +73,7 @@ def line(gap: Gap) -> tuple[str, ...]:
         _interval(gap),
         p_value(gap.p, nothing=NOTHING),
         _group(gap.no_answer),
-        number(gap.decontaminated),
+        _without_leaks(gap),
         _signed(gap.moved),
     )
 
@@ -135,6 +135,12 @@ def _setting_names(name: Name) -> tuple[str, str, str]:
 
 def _group(group: Group) -> str:
     return f"{number(group.score)} ({group.n:,})" if group.n else "– (0)"
+
+
+def _without_leaks(gap: Gap) -> str:
+    """Format the decontaminated score, with the number of its items that may have leaked."""
+    n_unknown = gap.not_checkable.n + gap.not_fully_scanned.n
+    return number(gap.decontaminated) + (f" ({n_unknown:,} unknown)" if n_unknown else "")
 
 
 def _signed(value: float | None) -> str:

@@ -225,7 +225,8 @@ class _Rate:
             return
         # Rates in summaries are rounded; the limit applies to the exact quotient.
         share = self.n / self.whole
-        text = f"{self.n:,} of {counted(self.whole, noun)} {verb} ({percent(share)}"
+        least = "at least " if self.n_unknown else ""
+        text = f"{self.n:,} of {counted(self.whole, noun)} {verb} ({least}{percent(share)}"
         limit, high = percent(self.limit), self.high
         if exceeds(share, self.limit):
             yield f"{text}), more than {limit}"

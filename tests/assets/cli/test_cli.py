@@ -26,6 +26,7 @@ from decon_core.decisions.not_read import Account, NotRead
 from decon_core.features.blends.schemas import blend_folder
 from decon_core.mixtures.build import _update_card
 from decon_core.planner import Plan
+from tests.core.report.reports import write_report
 
 
 def test_runs_of_the_command_line_are_in_the_overview_of_the_ui_below_one_job(reported):
@@ -127,6 +128,13 @@ def test_report_prints_the_headline_tables_or_the_answer_to_a_query(reported, ca
     assert main(["report", "--query", query]) == 0
     assert "6" in capsys.readouterr().out
     assert main(["report", "--query", "FROM nowhere"]) == 2
+
+
+def test_a_report_without_benchmarks_prints_no_empty_tables(tmp_path, capsys):
+    assert main(["report", "--database", str(write_report(tmp_path / "r.duckdb"))]) == 0
+    out = capsys.readouterr().out
+    assert "(nothing)" not in out
+    assert "0 documents contain a leak" in out
 
 
 @pytest.mark.parametrize("query", ["FROM planted", "COPY (SELECT 1) TO 'out.csv'"])

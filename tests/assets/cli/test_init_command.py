@@ -221,9 +221,9 @@ def test_what_cannot_be_read_or_decided_is_a_line_and_ends_with_exit_code_4(bare
 
 def test_a_doubtful_choice_is_marked_in_the_terminal_and_in_the_file(bare, capsys):
     Path("b").mkdir()
-    Path("b/quiz.jsonl").write_text(json.dumps({"frage": "Wie weit ist es zur Mühle?"}) + "\n")
+    Path("b/quiz.jsonl").write_text(json.dumps({"vraag": "Hoe ver is het naar de molen?"}) + "\n")
     assert main(["init", "--corpus", "shards", "--evals", "b"]) == 0
-    doubt = "check this: frage is not a typical name for a question"
+    doubt = "check this: vraag is not a typical name for a question"
     assert f"  quiz: {doubt}" in capsys.readouterr().out
     assert f"# {doubt}" in Path("b/evals.yaml").read_text()
 

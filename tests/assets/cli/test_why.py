@@ -264,6 +264,22 @@ def test_a_leak_of_an_item_that_has_no_answer_says_that_none_was_looked_for(ask)
     assert said in as_text({**one, "found": [{**entry, "has_answer": False}]})
 
 
+def test_all_leaks_are_listed_before_and_beyond_the_most_shown_matches(ask):
+    (one,) = ask("s1-1")
+    leak = {**one["found"][0], "is_contaminated": True}
+    leaks = [{**leak, "instance_index": 100 + number} for number in range(7)]
+    near = {**leak, "is_contaminated": False, "needs_review": True, "instance_index": 999}
+    text = as_text({**one, "found": leaks})
+    assert all(f" {entry['instance_index']}, by" in text for entry in leaks)
+    assert "--json has the texts of all matches" in text
+    text = as_text({**one, "found": [*leaks, near]})
+    assert all(f" {entry['instance_index']}, by" in text for entry in leaks)
+    assert " 999, by" not in text
+    assert "… and 1 more that is not a leak (--json has all)" in text
+    text = as_text({**one, "found": [leak, *[near] * 6]})
+    assert "… and 2 more that are not leaks (--json has all)" in text
+
+
 def test_what_planted_items_say_of_a_score_is_a_sentence(ask):
     (one,) = ask("s1-1")
     planted = {"n_copies": 9, "n_places": 10, "low": 0.6, "high": 1}

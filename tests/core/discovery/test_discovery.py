@@ -370,6 +370,31 @@ def entry(text, name):
             ["passage: context", "answers: [answers.text]"],
         ),
         ({"stem": "The mill stands still."}, ["prompt: stem"]),
+        (
+            {"Aufgabenstellung": "Zähle die Räder der Mühle.", "Musterlösung": "Es sind drei."},
+            ["prompt: Aufgabenstellung", "answers: [Musterlösung]"],
+        ),
+        (
+            {"frage": "Wie weit ist es?", "antwort": "7 Meilen", "kontext": "Ein langer Weg."},
+            ["prompt: frage", "passage: kontext", "answers: [antwort]"],
+        ),
+        (
+            {"article": "The mill burned down on Monday.", "highlights": "A mill burned."},
+            ["prompt: article", "answers: [highlights]"],
+        ),
+        (
+            {
+                "query": "SELECT count(*) FROM mill WHERE wheels > 3",
+                "query_toks": ["SELECT", "count", "FROM", "mill"],
+                "question": "How many mills have more than three wheels?",
+                "sql": {"from": [["mill"]]},
+            },
+            ["prompt: question", "answers: [query]"],
+        ),
+        (
+            {"query": "Select a word from the list.", "response": "the mill"},
+            ["prompt: query", "answers: [response]"],
+        ),
     ],
 )
 def test_rows_without_a_recipe_get_one_that_fits_them(tmp_path, row, expected):
@@ -383,7 +408,7 @@ def test_rows_without_a_recipe_get_one_that_fits_them(tmp_path, row, expected):
 
 
 def test_a_benchmark_without_an_answer_is_named(tmp_path):
-    write(tmp_path / "riddle.jsonl", [{"frage": "Wie weit ist es bis zum Meer?", "loesung": "7"}])
+    write(tmp_path / "riddle.jsonl", [{"vraag": "Hoe ver is het naar de zee?", "afstand": "7"}])
     write(tmp_path / "quiz.jsonl", [{"question": "How far is it?", "answer": "7 miles"}])
     (written,) = survey_benchmarks([tmp_path]).drafts
     doubts = {one.name: one.doubts for one in written.guesses}

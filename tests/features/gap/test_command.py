@@ -38,6 +38,9 @@ def test_gap_ends_with_1_when_nothing_is_joined_and_2_when_an_input_is_wrong(rep
     path.write_text("benchmark,question,score\nharbor,nobody asked this,1\n")
     assert main(["gap", "--results", str(path)]) == 1
     assert "row 1: no item with this text" in capsys.readouterr().err
+    path.write_text("benchmark,question,score\nelsewhere,nobody asked this,1\n")
+    assert main(["gap", "--results", str(path)]) == 1
+    assert "(nothing)" not in capsys.readouterr().out
     assert main(["gap", "--results", "nowhere"]) == 2
     assert "no such file" in capsys.readouterr().err
     assert main(["gap", "--results", str(path), "--report", "nowhere.duckdb"]) == 2

@@ -20,7 +20,7 @@ from decon_core.config.policy import Policy
 from decon_core.corpus.packs import find_shards
 from decon_core.errors import InputError, MissingError, StaleError
 from decon_core.features.gap.account import score_gap
-from decon_core.features.gap.page import as_markdown, write
+from decon_core.features.gap.page import HEADS, as_markdown, line, write
 from decon_core.index.term_weights import freeze
 from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import RECORDS
@@ -107,6 +107,7 @@ def check_by_hand(gap):
     assert gap.gap == pytest.approx(4 / 5 - 2 / 6)
     assert gap.decontaminated == pytest.approx(2 / 7)
     assert gap.moved == pytest.approx(2 / 7 - 6 / 12)
+    assert dict(zip(HEADS, line(gap), strict=True))["without these"] == "0.286 (1 unknown)"
     assert (gap.low, gap.high, gap.p) == (None, None, None)
     assert gap.remark == "too few items: 5 leaked and 6 clean"
 

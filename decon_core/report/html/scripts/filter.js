@@ -8,8 +8,9 @@ const ITEM = "instance_index";
 
 const named = (name, number) => columns.names[name]?.values[columns.names[name].at[number]] ?? null;
 const detectorsOf = (number) => (named("detectors", number) ?? "").split(", ");
-const itemName = (number) =>
-  [named("benchmark", number), named("split", number), columns.plain.instance_index[number]].map(plain).join(" · ");
+const splitName = (number) => [named("benchmark", number), named("split", number)].map(plain).join(" · ");
+const itemIndex = (number) => ` · ${plain(columns.plain.instance_index[number])}`;
+const itemName = (number) => splitName(number) + itemIndex(number);
 
 // A text without the answer, or one to review, is neither a leak nor a near miss. Nor is one of a detector
 // whose score is no proof if other words make the item a leak in the document.

@@ -67,7 +67,7 @@ function listRow(place) {
     "div",
     { class: "row", role: "option", id: `text-${place}`, "aria-posinset": place + 1, "aria-setsize": order.length },
     made("span", { class: `score is-${outcomeOf(number)}`, text: columns.scores.score[number].toFixed(2) }),
-    made("span", { class: "item", text: itemName(number) }),
+    made("span", { class: "item" }, made("span", { text: splitName(number) }), made("span", { text: itemIndex(number) })),
     made("span", { class: "where", text: `${plain(named("source", number))}${n > 1 ? ` × ${counted(n)}` : ""}` }),
     made("span", { class: "head", dir: "auto", text: columns.head[number] || "–" }),
   );
