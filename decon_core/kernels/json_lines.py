@@ -55,7 +55,7 @@ from decon_core.kernels.string_kinds import (
 PARENT, NAME_START, NAME_STOP, ELEMENT, RANK = range(5)
 IS_DECODED, USE, NAMES, HAS_TOKENS, HOLDS_ANSWER = range(5, 10)
 N_OF_FIELD = 10
-ROOT, ANSWERS = range(2)  # the fields of a row, and of the names of answers
+ANSWERS = 1  # the field above the names of answers; 0 is that of rows
 # Rows of an array with a column for each string: its field, its bytes in the text, how many of them
 # begin no character, what is done with it, the key of its text (or its words or numbers, if only
 # they are counted), and its line.
