@@ -629,7 +629,7 @@ def test_coverage_check_fails_when_a_shard_was_not_scanned(world):
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
-        ("DELETE FROM matches", "matches: harbor | none | 3 matches, 3 findings, 3 leaks"),
+        ("DELETE FROM matches", "matches: harbor | none in `matches`, 3 matches, 3 findings"),
         ("UPDATE matches SET is_contaminated = false", "harbor | 3 matches, 3 findings, 0 leaks"),
         ("DELETE FROM findings", "documents | 6 findings, 6 leaks | 0 findings, 0 leaks"),
         ("DELETE FROM documents", "documents | 0 findings, 0 leaks | 6 findings, 6 leaks"),
@@ -638,8 +638,8 @@ def test_coverage_check_fails_when_a_shard_was_not_scanned(world):
             "DELETE FROM items WHERE instance_index = 4",
             "items: ledger | 4 items, but 5 in table `benchmarks`",
         ),
-        ("DELETE FROM removed", "removed: decontaminated, web | none | 6 rows"),
-        ("DELETE FROM shards WHERE shard_name LIKE 's0%'", "s0.jsonl.gz | none | shard "),
+        ("DELETE FROM removed", "removed: decontaminated, web | none in the report, 6 rows now"),
+        ("DELETE FROM shards WHERE shard_name LIKE 's0%'", "s0.jsonl.gz | none in the report, shard "),
         ("DELETE FROM mixtures WHERE shard_name LIKE 's0%'", "0 shards, or different counts"),
         ("UPDATE mixtures SET n_documents_out = 0", "with the counts of its manifest"),
         ("DROP TABLE benchmarks CASCADE", "cannot be queried"),
