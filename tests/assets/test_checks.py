@@ -639,7 +639,7 @@ def test_coverage_check_fails_when_a_shard_was_not_scanned(world):
             "items: ledger | 4 items, but 5 in table `benchmarks`",
         ),
         ("DELETE FROM removed", "removed: decontaminated, web | none in the report, 6 rows now"),
-        ("DELETE FROM shards WHERE shard_name LIKE 's0%'", "s0.jsonl.gz | none in the report, shard "),
+        ("DELETE FROM shards WHERE shard_name LIKE 's0%'", "s0.jsonl.gz | none in the report, "),
         ("DELETE FROM mixtures WHERE shard_name LIKE 's0%'", "0 shards, or different counts"),
         ("UPDATE mixtures SET n_documents_out = 0", "with the counts of its manifest"),
         ("DROP TABLE benchmarks CASCADE", "cannot be queried"),
