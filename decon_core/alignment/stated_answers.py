@@ -6,6 +6,7 @@ There, a number may stand by chance. It counts if the text says that it is the a
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -108,6 +109,7 @@ _ANSWER_LIST = re.compile(
     r"(?:[^\w\n]{0,9}(?=\n)|\W{0,9}?(?=\d{1,3}\s?[.):、]))",
     re.IGNORECASE,
 )
+_MOST_LISTS = 8  # behind a question that are looked at
 _ENDS_ENTRY = re.compile(
     r"(?:(?<=\d)\s?[^\W\d_]{1,12}[.,;。；]?)?\s*(?:\n|$|(?<=\s)\d{1,3}\s?[.):、])"  # "387 eggs"
 )
@@ -176,8 +178,10 @@ def _listed(text: str, start: int, stop: int) -> Iterator[int]:
     """Yield where lists of answers have a value for the question at `start` to `stop`."""
     number = _QUESTION_NUMBER.search(text, max(0, start - _MOST_OF_NUMBER), start)
     if number:
-        entry = re.compile(_ENTRY.format(int(number[1])), re.MULTILINE)
-        for first in (at for at in _answer_lists(text) if at >= stop):
+        entry = re.compile(_ENTRY.format(f"0?{int(number[1])}"), re.MULTILINE)
+        lists = _answer_lists(text)
+        nearest = bisect_left(lists, stop)
+        for first in lists[nearest : nearest + _MOST_LISTS]:
             region = folded(text[first : first + _FARTHEST])
             yield from (first + found.end() for found in entry.finditer(region))
 

@@ -261,8 +261,10 @@ def _may_have_pieces(read: Strings, tree: FieldTree, n_rows: int) -> Bools:
     is_single = read.stops - read.starts - read.continuing == 1
     is_marked = (first == 0xC4) & (second == 0xA0) | (first == 0xE2) & (second == 0x96)
     is_marked |= (first == ord("#")) & (second == ord("#"))
-    counts = np.bincount(read.rows[is_marked | is_single], minlength=n_rows)
-    may_have: Bools = counts >= string_kinds.LEAST_NUMBERS
+    n_marked, n_single = (np.bincount(read.rows, of, n_rows) for of in (is_marked, is_single))
+    may_have: Bools = (8 * n_marked >= string_kinds.LEAST_NUMBERS) | (
+        10 * n_single >= 9 * string_kinds.LEAST_CODES
+    )
     return may_have
 
 

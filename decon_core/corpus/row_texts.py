@@ -11,6 +11,8 @@ from decimal import Decimal
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
+
 from decon_core.config.layouts import Layout
 from decon_core.corpus.fields import ANSWERS, RANKS, Field, FieldTree, Kind, rank_of
 from decon_core.corpus.origins import Origins, origins_of_row
@@ -188,11 +190,18 @@ _HOLDING = (str, bytes, dict, list, tuple)  # values that may hold a string
 
 
 def text_of_number(value: float | Decimal) -> str:
-    """Format a number or a boolean as the text of an answer: 48.0 is 48."""
+    """Format a number or a boolean as the text of an answer: 48.0 is 48.
+
+    A float of 32 bits has as few digits as it was written with: 0.1.
+    """
     if isinstance(value, bool):
         return str(value).lower()
-    is_whole = isinstance(value, float) and value.is_integer() and abs(value) < _LEAST_EXPONENT
-    return str(int(value) if is_whole else value)
+    if not isinstance(value, float) or abs(value) >= _LEAST_EXPONENT:
+        return str(value)
+    if value.is_integer():
+        return str(int(value))
+    short = np.float32(value)
+    return str(short if float(short) == value else value)
 
 
 def role_of(turn: object) -> object:

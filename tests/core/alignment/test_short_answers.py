@@ -337,6 +337,7 @@ _OTHERS = "\n\n3. What else is long? " + "It has many words. " * 50
         ("What?\nQ2) ", "387", "**Answer key:** 1) 151 2) 387 3) 4", True),
         ("Question 3: ", "4.5", "Solutions: 1. 151; 2. 387; 3. 4.5", True),
         ("12. ", "B", "KEY\n11. A 12. B 13. C", True),
+        ("01. ", "151", "Answers\n01. 151\n02. 387\n", True),
         ("2、", "12", "参考答案\n1、33\n2、12\n", True),
         ("第2题：", "12", "参考答案\n第1题：33\n第2题：12人\n", True),
         ("2. ", "387", "Answers: 1. 151 ducats 2. 387 ducats 3. 4 ducats", True),

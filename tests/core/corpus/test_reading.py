@@ -330,6 +330,13 @@ def test_a_number_or_a_boolean_is_text_if_it_may_be_an_answer(tmp_path, name, va
     assert document.text.split("\n\n") == [WORDS, *[text] * n]
 
 
+def test_a_number_of_32_bits_has_the_digits_that_it_was_written_with(tmp_path):
+    table = pa.table({"question": [WORDS], "Answer": pa.array([0.1], pa.float32())})
+    pq.write_table(table, tmp_path / "a.parquet")
+    (document,) = rows_of(tmp_path / "a.parquet", EVERYTHING)
+    assert document.text == f"{WORDS}\n\n0.1"
+
+
 @pytest.mark.parametrize(
     ("texts", "kept"),
     [

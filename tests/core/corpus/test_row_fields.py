@@ -364,6 +364,8 @@ _WORDS = f"{ITEM} {SENTENCE}".split()
         (_WORDS * 4, False),
         ([*"ABCD"] * 15, False),  # choices
         ([f"## {word}" for word in _WORDS][:15], False),
+        (["Ġof", "Ġthe", *["duck"] * 14], True),
+        (["Ġof", *["duck"] * 15], False),
     ],
 )
 @pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
